@@ -29,7 +29,7 @@ from recordgen.registry import EXPORTS
 from tests.conftest import ROOT, convert_lines, encoded, noise, stored_examples, write_noise
 from tests.exports.copies import COPIES, LABELS, boxes, converted, export, labelled, pictures
 from tests.formats import test_coco as documents
-from tests.formats.sources import write_files
+from tests.formats.sources import refusal, write_files
 
 #: Half of the last decimal of COCO's pixels, and the error of shares as float32.
 PIXELS = 1e-4
@@ -268,6 +268,17 @@ def test_a_single_split_and_odd_names_of_classes_come_back(labels, name, tmp_pat
     lines = [f"TRAIN,{number}.png,{labels[number % len(labels)]}" for number in range(6)]
     out = converted(tmp_path, lines, task="image_classification")
     assert recordgen.diff(out, converted_again(out, name, tmp_path), by="content").is_same
+
+
+@pytest.mark.parametrize("name", ["folder", "parquet", "webdataset"])
+def test_a_copy_without_train_proposes_its_split(name, tmp_path):
+    """The names of its files are Recordgen's, and meant."""
+    write_noise(tmp_path, range(4))
+    lines = [f"VALIDATE,{number}.png,{'ab'[number % 2]}" for number in range(4)]
+    out = converted(tmp_path, lines, task="image_classification")
+    options = refusal(converted_again, out, name, tmp_path).options
+    again = converted_again(out, name, tmp_path, **options)
+    assert recordgen.diff(out, again, by="content").is_same
 
 
 @pytest.mark.parametrize("name", ["parquet", "webdataset", "automl", "coco", "yolo", "itself"])

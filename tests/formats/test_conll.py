@@ -80,10 +80,9 @@ def test_files_of_any_suffix_are_read_and_others_are_named(convert, tmp_path):
     assert found == [2, 2, 2]
     skipped = "a.dev.conll~, a.dev.iob1, my.pred, notes.md, train_dev.tsv"
     assert (tmp_path / "out/lint.jsonl").read_text().count(skipped) == 1
-    found = Reading(
-        write_files(tmp_path / "others", {"train.txt": one, "dev.txt": one, "dev_test.txt": one})
-    )
-    assert len(found.rows) == 6  # no other file has the sentences of the test
+    others = dict.fromkeys(["train.txt", "dev.txt", "dev_test.txt", "a/train_dev.txt"], one)
+    found = Reading(write_files(tmp_path / "others", others))
+    assert len(found.rows) == 8  # no other file has these sentences
     assert len(Reading(tmp_path / "in/a.dev.conll").items) == 2  # nothing beside a file is skipped
 
 

@@ -271,6 +271,9 @@ FRAMES_STOP = [
 def test_frames_stop_as_files_do(cells, columns):
     """A DataFrame that fits no definition is an error with the columns that read it."""
     assert refusal(recordgen.check, pd.DataFrame(cells)).options["columns"] == columns
+    frame = pd.DataFrame({"fil": ["1.jpg", "2.jpg"] * 6, "kind": ["a", "b"] * 6})
+    stopped = refusal(recordgen.check, frame, task="image_classification")
+    assert stopped.options["columns"] == "path=fil,label=kind"
 
 
 def test_wrong_columns_of_a_frame():

@@ -214,6 +214,12 @@ def test_gray_pictures_of_another_split_or_of_depths_are_no_masks(other, tmp_pat
     assert len(Reading(write(tmp_path, *names, mask=Image.fromarray(NUMBERS))).rows) == 1
 
 
+def test_a_word_of_all_masks_hides_no_missing_image(tmp_path):
+    """A mask without an image is a reject although each path says ``edge``."""
+    source = write(tmp_path, "edges/images/a.png", "edges/masks/a.png", "edges/masks/b.png")
+    assert len(Reading(source).rejects) == 1
+
+
 def test_only_numbers_of_files_that_differ_pair_gray_pictures(tmp_path):
     """Neither a number of a folder nor one that all files have; words beside numbers may differ."""
     numbers = Image.fromarray(NUMBERS)

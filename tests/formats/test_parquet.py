@@ -122,6 +122,8 @@ def test_images_of_several_labels(kind, folder):
     dataset, _, examples = converted(folder)
     assert dataset.task == "image_multi_label"
     assert examples["a.parquet/0/0.jpg"][1]["image/class/text"] == [b"cat", b"dog"]
+    _, rejects, examples = converted(folder, task="image_segmentation")
+    assert (list(rejects), list(examples)) == (["a.parquet/0/0.jpg"], ["a.parquet/1/1.jpg"])
 
 
 NAMES = ["cat", "cow", "dog"]

@@ -7,7 +7,7 @@ import time
 import pytest
 
 import recordgen
-from recordgen.errors import RecordgenError, SourceError
+from recordgen.errors import NothingToConvertError, RecordgenError, SourceError
 from recordgen.formats.archives import tar_members
 from tests.conftest import error_of, run_python, write_file
 from tests.formats.containers import converted, converted_each, image
@@ -49,6 +49,8 @@ def test_labels(folder):
     for uri, (_, values) in examples.items():
         assert values["image/encoded"] == [image(ord(uri[-5]))]
         assert values["image/class/text"] == [b"dog"]
+    with pytest.raises(NothingToConvertError):  # no labels of parts
+        converted(folder, task="object_detection")
 
 
 @pytest.mark.parametrize("further", [(), ("caption",)])

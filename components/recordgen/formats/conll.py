@@ -248,14 +248,14 @@ def tagged_files(listing: Listing) -> Iterator[str]:
 
     Files of any ending count beside one of a usual ending, except copies and predictions. A file
     whose name says several splits, such as ``train_dev.tsv``, repeats the files of each, if there
-    are such files.
+    are such files beside it.
     """
     names = [listing.only] if listing.only else listing.candidates(*DOCUMENTS[Conll.name])
-    splits = {*map(split_in_path, names)}
+    splits = {(posixpath.dirname(name), split_in_path(name)) for name in names}
 
     def is_tagged(name: str) -> bool:
-        rows = _head(listing, name)
-        said = splits_in_name(posixpath.basename(name))
+        folder, base = posixpath.split(name)
+        rows, said = _head(listing, name), {(folder, split) for split in splits_in_name(base)}
         is_both = len(said) > 1 and said <= splits
         return not is_both and (_is_usual(rows) or _places_in(rows) is not None)
 

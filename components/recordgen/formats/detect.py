@@ -150,7 +150,7 @@ def detect(
         if file.split is not None and given.split is None
     ]
     if options.split.names == AUTO and len(named) == len(files):
-        check_train(named, heads, options)
+        check_train(named, heads, options, are_own=source.are_own)
     return Detection(
         options,
         masked(reason),
@@ -246,6 +246,8 @@ def detect_frame(frame: pd.DataFrame, options: ConvertOptions) -> Detection:
     _check_separator(options, "")
     task = task_for(options)
     if head.lines and has_row_parser(type(task)):
+        if is_given:
+            understand.check_known(head, [head], task, options)
         understand.check_roles(head, task, given, is_given=is_given)
     columns = tuple(_columns([head], options))
     return Detection(options, reason, columns=columns, classes=_one_hot_classes([head]))

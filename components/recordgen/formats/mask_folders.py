@@ -21,7 +21,7 @@ import csv
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from itertools import filterfalse, islice
+from itertools import chain, filterfalse, islice
 from typing import ClassVar, NamedTuple
 
 from recordgen.errors import PayloadError, SourceError
@@ -86,13 +86,15 @@ class MaskFolders(PictureFormat):
         images, masks = _images_and_masks(listing)
         colours, notes = colours_of(listing, masks)
         sets = splits_in_sets(listing, _VOC_SETS)
-        used = set()
+        paired = (mask for mask in masks if _key(mask) in images)
+        used, usual = set[str](), {*chain.from_iterable(map(NO_MASKS.findall, paired))}
         for line, mask in enumerate(masks, start=1):
             found = images.get(_key(mask), ())
             if not found:
                 message = f"there is no image for the mask {mask}"
                 lost = Problem(line, message, mask, RejectCode.MISSING_FILE)
-                yield Note(line, message) if NO_MASKS.search(mask) else lost  # colours of others
+                # A word that no mask of an image has: colours of others.
+                yield lost if usual.issuperset(NO_MASKS.findall(mask)) else Note(line, message)
                 continue
             if len(found) > 1:
                 message = f"the mask {mask} may be that of {' and '.join(found[:2])}; remove one"

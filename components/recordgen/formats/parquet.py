@@ -405,7 +405,7 @@ def _picture(
             size = header.width, header.height
     mask = row[columns.mask].place if columns.mask else None
     files = [payload, mask] if mask else [payload]
-    masked = None if columns.mask else ""
+    masked = "" if columns.objects and not columns.mask else None
     return Picture(line, uri, None, size, marked, labels, payloads=files, mask=masked)
 
 

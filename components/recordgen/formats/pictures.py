@@ -25,6 +25,7 @@ from recordgen.core.dataset.splits import word_in_folders
 from recordgen.core.limits import IMAGE_KEYPOINTS, YOLO_BYTES
 from recordgen.core.rows.row import Adjustments, Range, Row
 from recordgen.core.task.annotation import AnnotationError, bad_annotation, named_split
+from recordgen.core.task.task import PARTS
 from recordgen.errors import PayloadError, SourceError
 from recordgen.formats.csv_records import Record, read_blocks
 from recordgen.formats.format import Format, Rows
@@ -229,6 +230,8 @@ class PictureFormat(Format):
             check_details(picture)
             check_shapes(picture)
             check_labels(picture)
+            if picture.mask is None and picture.labels and task.labelling == PARTS:
+                raise bad_annotation(f"an image has labels only, and {task.name} needs more")
             split = named_split(picture.split or "")
             content = task.from_picture(picture, adjusted)
             names = filter(None, (picture.uri, picture.mask))

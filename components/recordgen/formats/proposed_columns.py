@@ -184,7 +184,7 @@ def _end_outside(columns: ProposedColumns, places: Sequence[int]) -> bool:
     are_corners = {bare_name(columns.names[at]) for at in places[:2]} & {"left", "top"}
     numbers = (filter(NUMBER.fullmatch, columns.filled[at]) for at in places)
     boxes = [*zip(*(map(float, each) for each in numbers), strict=False)]
-    are_shares = bool(boxes) and max(map(max, boxes)) <= 1
+    are_shares = bool(boxes) and max(map(max, boxes)) <= 1.1  # some are inexact
     beyond = sum(max(x + wide, y + high) > 1.01 for x, y, wide, high in boxes)
     return are_shares and not are_corners and beyond * 2 > len(boxes)
 

@@ -114,11 +114,15 @@ def with_names(
 
 
 def check_train(
-    named: Sequence[tuple[str, str]], heads: Sequence[Head], options: ConvertOptions
+    named: Sequence[tuple[str, str]],
+    heads: Sequence[Head],
+    options: ConvertOptions,
+    *,
+    are_own: bool,
 ) -> None:
     """Check that names leave rows for ``train``, unless rows name splits.
 
-    Raises: NotUnderstoodError.
+    Raises: NotUnderstoodError; it proposes ``names=yes`` if names are Recordgen's, ``are_own``.
     """
     if TRAIN in {split for _, split in named} or any(head.names_splits for head in heads):
         return
@@ -128,7 +132,7 @@ def check_train(
     raise NotUnderstoodError(
         f"{path}: the name says split {split}, so no row would be in {TRAIN}; --split names=no "
         f"assigns splits, and names=yes says that all rows belong to {split}",
-        options={"split": str(replace(options.split, names="no"))},
+        options={"split": str(replace(options.split, names="yes" if are_own else "no"))},
     )
 
 

@@ -188,12 +188,11 @@ def check_columns(
         SourceError: a file has a header and no rows.
     """
     given, task = Given.of(options), task_for(options)
-    is_open = is_given and not given.roles and options.labels != NO_LABELS
     for head in _widest_first(heads):
         with _alone(head, heads):
             _check_first_line(head, task if is_given else None)
-            if is_open and not any(_has_columns_of(each, task) for each in heads):
-                _check_known(head, task)
+            if is_given:
+                check_known(head, heads, task, options)
             if head.header is None and format_.has_headers:
                 check_lines(head, task, is_given=is_given)
             elif head.lines:
@@ -225,8 +224,14 @@ def _has_columns_of(head: Head, task: Task) -> bool:
     return any(columns[role] for role in task.columns)
 
 
-def _check_known(head: Head, task: Task) -> None:
-    """Check that no unknown column may hold what a given task needs. Raises: NotUnderstoodError."""
+def check_known(head: Head, heads: Sequence[Head], task: Task, options: ConvertOptions) -> None:
+    """Check that no unknown column may hold what a given task needs, unless some of a file does.
+
+    Raises: NotUnderstoodError.
+    """
+    is_closed = bool(Given.of(options).roles) or options.labels == NO_LABELS
+    if is_closed or any(_has_columns_of(each, task) for each in heads):
+        return
     if head.columns is not None and row_parser(task, Adjustments()).unused(head.columns, Given()):
         problem = f"no column is known to hold {' or '.join(task.columns)}"
         if "mask" in task.columns:  # which have known names

@@ -69,7 +69,7 @@ class Picture(NamedTuple):
     # Where its bytes, and those of its mask, are in a container; None for a file of its own.
     payloads: Sequence[Range | None] = ()
     # The image with a class for each pixel, as `uri`; empty if the objects are drawn instead, and
-    # None if others have masks, and nothing is said of this one.
+    # None if nothing is said of masks or objects in it.
     mask: str | None = ""
     # The class of each colour in the mask, such as `#ff0000`; empty if its pixels are the numbers
     # of classes.
