@@ -51,6 +51,7 @@ FILES = [
     ("a.csv.gz", gzip.compress(b"TRAIN,a.jpg,cat\n"), "a file packed with gzip"),
     ("a.csv", zipped("[Content_Types].xml", "xl/workbook.xml"), "an Excel workbook"),
     ("mnist.npz", zipped("x_train.npy"), "a NumPy file"),
+    ("a.mp4", b"\0\0\0\x20ftypisom", "a video"),
     ("a.h5", b"\x89HDF\r\n\x1a\n\0\0", "an HDF5 file"),
     ("data_batch_1", pickle.dumps({b"data": [1]}), "a Python pickle"),
     ("a.mat", b"MATLAB 5.0 MAT-file, Platform: GLNXA64", "a MATLAB file"),
