@@ -85,20 +85,17 @@ def codes(lines, folder, **options):
 # --- responses of servers ---------------------------------------------------------------------
 
 
-async def chunked(request):
-    answer = web.StreamResponse()
-    answer.enable_chunked_encoding()
-    await answer.prepare(request)
-    for start in range(0, len(IMAGE), 100):
-        await answer.write(IMAGE[start : start + 100])
-    return answer
+def streamed(how, size=1 << 20):
+    """Answer without a length: with chunks of a size, or with the end of the connection."""
 
+    async def answer(request):
+        response = web.StreamResponse()
+        getattr(response, how)()
+        await response.prepare(request)
+        for start in range(0, len(IMAGE), size):
+            await response.write(IMAGE[start : start + size])
+        return response
 
-async def until_closed(request):
-    answer = web.StreamResponse()
-    answer.force_close()
-    await answer.prepare(request)
-    await answer.write(IMAGE)
     return answer
 
 
@@ -143,8 +140,8 @@ async def bad_header(request):
 
 # server, expected code of its image
 ANSWERS = [
-    (chunked, "ok"),
-    (until_closed, "ok"),
+    (streamed("enable_chunked_encoding", size=100), "ok"),
+    (streamed("force_close"), "ok"),
     (compressed, "ok"),
     *((with_head(status=number), "ok") for number in (403, 405)),
     (with_head(status=206, headers={"Content-Range": "bytes 0-9/99"}), "ok"),

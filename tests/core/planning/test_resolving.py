@@ -172,6 +172,8 @@ def test_rows_in_several_splits_are_a_finding():
 ANNOTATION, UNLABELLED = '{"text": "x", "said": ["a"]}', '{"text": "x", "said": []}'
 X = content_uri("x")
 ONE, TWO, THREE = '["a", 0.0, 1.0]', '["b", 1.0, 2.0]', '["c", 2.0, 3.0]'
+# Fields by their marks, and what their texts mean.
+FIELDS = {"=": ("annotation", lambda text: text or None), "@": ("uri", str), "#": ("sort_key", int)}
 NAMED = {"ONE": ONE, "TWO": TWO, "THREE": THREE, "SAID": ANNOTATION, "UNSAID": UNLABELLED, "X": X}
 
 
@@ -182,22 +184,17 @@ def rows_of(text):
     ``train`` with ``early``; ``=`` is no annotation and ``@`` no uri.
     """
     rows = []
-    for words in map(str.split, text.split(", ")):
-        one = row(int(words[0]))
-        for word in words[1:]:
-            mark, rest = word[0], NAMED.get(word[1:], word[1:])
+    for line, *words in map(str.split, text.split(", ")):
+        one = row(int(line))
+        for word in words:
             if word == "early":
                 one = one._replace(split_hash=EARLY)
-            elif mark == "=":
-                one = one._replace(annotation=rest or None)
-            elif mark == "@":
-                one = one._replace(uri=rest)
-            elif mark == "#":
-                one = one._replace(sort_key=int(rest))
             elif word.startswith("in:"):
                 one = one._replace(source=word.removeprefix("in:"))
             else:
-                one = one._replace(split=word)
+                name, meant = FIELDS.get(word[0], ("split", str))
+                text = word.lstrip("=@#")
+                one = one._replace(**{name: meant(NAMED.get(text, text))})
         rows.append(one)
     return rows
 
