@@ -26,16 +26,8 @@ from recordgen.core.dataset.vocabulary import NO_LABELS
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.task import Task
 from recordgen.errors import SourceError
-from recordgen.formats import foreign_formats, hugging_face
+from recordgen.formats import field_kinds, foreign_formats, hugging_face
 from recordgen.formats.conll import names_sentences, tagged_files
-from recordgen.formats.field_kinds import (
-    IMAGE_SUFFIX,
-    NUMBER,
-    field_at,
-    have_words,
-    known_words,
-    words_of,
-)
 from recordgen.formats.folder_layout import layout_that_reads, row_of_file
 from recordgen.formats.folder_names import (
     ANNOTATIONS,
@@ -67,7 +59,7 @@ if TYPE_CHECKING:
 # Files that may describe an image each.
 _OF_AN_IMAGE = ("", ".txt", ".xml", ".json")
 # Files that may describe others, how many of them are read, and names of files in their text.
-_DESCRIBING = (*known_words("ends_of_describing"), *IMPORT_SUFFIXES)
+_DESCRIBING = (*field_kinds.known_words("ends_of_describing"), *IMPORT_SUFFIXES)
 # Tables that are proposed. Other programs write tabs, too, which stop nothing that is read.
 _TABLES = (*IMPORT_SUFFIXES, ".tsv")
 _DOCUMENTS_READ = 32
@@ -225,7 +217,7 @@ def _without_unlabelled(files: Sequence[PlacedFile], roles: dict[str, str]) -> l
     """
     found = []
     for item in files:
-        if str(item.label).lower() in known_words("unlabelled"):
+        if str(item.label).lower() in field_kinds.known_words("unlabelled"):
             roles[posixpath.dirname(item.name)] = "no label"
             item = item._replace(label=None)
         found.append(item)
@@ -333,9 +325,8 @@ def _check_pairs(listing: Listing, files: Sequence[PlacedFile], *, are_pairs: bo
     is_certain = are_twice or are_videos or are_recorded
     if is_certain or are_pairs or have_halves or are_parts(folders):
         names = [item.name for item in files]
-        layout = layout_of_classes(names)
-        if is_certain or len(folders) <= MOST_PARTS:
-            layout = ""  # the likelier reading is none
+        may_be_classes = not is_certain and len(folders) > MOST_PARTS
+        layout = layout_of_classes(names) if may_be_classes else ""
         shown = " and ".join(islice(folders, _SHOWN)) or "these files"
         reason = f"{shown} look like pairs or parts; if"
         raise refusal(listing, f"{reason} each folder is a class, {_confirming(names)}", layout)
@@ -427,7 +418,7 @@ def _check_documents(listing: Listing, files: Sequence[PlacedFile] | None) -> No
         sources = {
             name: named[name]
             for name in found
-            if (name in labelling and "submission" not in words_of(name))
+            if (name in labelling and "submission" not in field_kinds.words_of(name))
             or (_is_list(listing, name, stems) and named[name] - labelled)
         }
         are_lists = all(it in tables or {*map(len, _rows_of(listing, it))} == {1} for it in found)
@@ -453,10 +444,10 @@ def _names_labels(head: bytes) -> bool:
     """Return whether a table has a column of labels that do not only number the classes."""
     lines = head.decode("utf-8", "replace").splitlines()[:_LINES_READ]
     header, *rows = (re.split("[,;\t]", line) for line in lines or [""])
-    single = {name for name in map(column_name, header) if have_words("labels", [name])}
+    single = {name for name in map(column_name, header) if field_kinds.have_words("labels", [name])}
     places = find_columns(header, LABEL_COLUMNS | single)
-    labels = [field_at(row, at) for at in places for row in rows]
-    return not all(map(NUMBER.fullmatch, labels))
+    labels = [field_kinds.field_at(row, at) for at in places for row in rows]
+    return not all(map(field_kinds.NUMBER.fullmatch, labels))
 
 
 def _likely_source(listing: Listing, sources: Mapping[str, Set[str]]) -> tuple[str, str]:
@@ -500,7 +491,7 @@ def _likely_source(listing: Listing, sources: Mapping[str, Set[str]]) -> tuple[s
 def _is_annotation(folder: str, with_images: Set[str]) -> bool:
     """Return whether a folder is one of annotations, or in one, without images anywhere below."""
     places = [place for place in _places(folder) if place not in with_images]
-    words = (filter(str.isalpha, words_of(posixpath.basename(it))) for it in places)
+    words = (filter(str.isalpha, field_kinds.words_of(posixpath.basename(it))) for it in places)
     own = ({*filterfalse(is_ml_use, each)} for each in words)
     return any(each and each <= ANNOTATIONS for each in own)
 
@@ -525,7 +516,7 @@ def _is_list(listing: Listing, name: str, stems: Set[str]) -> bool:
     Flags, as VOC's lists of a class have them, are no labels.
     """
     rows = _rows_of(listing, name)
-    are_paths = (IMAGE_SUFFIX.search(row[0]) or row[0] in stems for row in rows)
+    are_paths = (field_kinds.IMAGE_SUFFIX.search(row[0]) or row[0] in stems for row in rows)
     if not all(are_paths) or not all(1 < len(row) <= _MOST_FIELDS for row in rows):
         return False
     return not _FLAGS.issuperset(row[1] for row in rows)
