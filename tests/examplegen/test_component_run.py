@@ -170,9 +170,7 @@ def test_too_many_rejects_fail_the_execution(tmp_path, write_import, run_tfx):
     assert metadata.artifacts("Examples") == []
 
 
-def test_rows_of_train_alone_fail_unless_a_share_of_them_becomes_eval(
-    tmp_path, run_tfx, examples_of
-):
+def test_rows_of_train_alone_fail_unless_a_share_becomes_eval(tmp_path, run_tfx, examples_of):
     """The plan of the rows fails, so no text is converted for a Trainer that cannot run."""
     (tmp_path / "data").mkdir()
     rows = (f"TRAIN,{number} is {label},{label}\n" for number in range(40) for label in "ab")

@@ -138,9 +138,7 @@ def test_evaluate_counts_right_answers(trained, digits, tmp_path):
 
 
 @pytest.mark.slow
-def test_evaluate_blesses_a_model_that_is_no_worse_than_the_one_that_serves(
-    trained, digits, tmp_path
-):
+def test_evaluate_blesses_a_model_no_worse_than_the_one_that_serves(trained, digits, tmp_path):
     """Score, change and baseline decide; an interrupted push does not count."""
     component, model = load_step("evaluate", IMAGE), trained.uris["model"]
     serving = tmp_path / "serving"

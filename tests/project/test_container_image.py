@@ -152,9 +152,7 @@ def test_a_wrong_subcommand_is_told_by_recordgen(engine):
 
 
 @pytest.mark.parametrize("user", [None, NOBODY, "0:0"], ids=["own", "nobody", "root"])
-def test_it_converts_as_any_user_on_a_read_only_system(
-    user, engine, tmp_path, make_images, make_csv
-):
+def test_any_user_converts_on_a_read_only_system(user, engine, tmp_path, make_images, make_csv):
     """The files belong to this user."""
     make_csv(f"images/{path.name},{number % 2}" for number, path in enumerate(make_images(8)))
     tmp_path.chmod(0o777)

@@ -165,9 +165,7 @@ def too_much(folder, call_of, sizes):
 
 
 @pytest.mark.parametrize(("name", "options", "n", "lines"), INPUTS, ids=[it[0] for it in INPUTS])
-def test_twice_the_input_takes_at_most_two_and_a_half_times_the_work(
-    name, options, n, lines, tmp_path
-):
+def test_twice_the_input_takes_at_most_2_5_times_the_work(name, options, n, lines, tmp_path):
     """Work is calls of functions, memory at its peak, and written bytes; never seconds."""
 
     def convert(size, output):
@@ -187,9 +185,7 @@ DOORS = [
 
 
 @pytest.mark.parametrize(("task", "lines", "command"), DOORS, ids=range(len(DOORS)))
-def test_twice_the_dataset_takes_at_most_two_and_a_half_times_the_work(
-    task, lines, command, tmp_path
-):
+def test_twice_the_dataset_takes_at_most_2_5_times_the_work(task, lines, command, tmp_path):
     """For each command that reads one."""
 
     def run(size, output):

@@ -118,9 +118,7 @@ LEG_OF = [
 
 
 @pytest.mark.parametrize(("glibc", "processor", "headers", "variables", "leg"), LEG_OF)
-def test_the_machine_or_the_user_decides_the_leg(
-    machine, glibc, processor, headers, variables, leg
-):
+def test_the_machine_or_user_decides_the_leg(machine, glibc, processor, headers, variables, leg):
     """glibc and the processor decide, unless LEG does."""
     machine.add_glibc(glibc)
     machine.add_program("uname", f"#!/bin/sh\n[ $1 = -m ] && echo {processor} || echo Linux\n")
