@@ -300,16 +300,19 @@ SCHEMA = {"x": "text", "y": "label"}
 
 @pytest.mark.parametrize("kind", [*KINDS, "csv"])
 def test_a_schema_finds_names_with_blanks(kind, tmp_path):
+    """Records of every kind have columns of a schema."""
     source = write(tmp_path, kind, "\u00a0x,y \nabc,a\nabd,b\n")
     assert read(source, schema=SCHEMA) == [" 'abc', 'a'", " 'abd', 'b'"]
 
 
 def test_a_folder_is_refused_with_a_schema_too(tmp_path):
+    """The file in it is proposed, as without one."""
     source = write(tmp_path, "csv", "x,y\nabc,a\n")
     assert refusal(Reading, tmp_path, schema=SCHEMA).source == str(source)
 
 
 def test_a_missing_image_of_a_schema_has_no_name(tmp_path):
+    """Its reject has no uri, rather than ``None``."""
     source = write_file(tmp_path / "a.jsonl", '{"x": null}')
     assert [item.uri for item in Reading(source, schema={"x": "image"}).rejects] == [""]
 

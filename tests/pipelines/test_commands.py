@@ -62,9 +62,7 @@ WRONG_SETTINGS = [
 
 
 @pytest.mark.parametrize(("arguments", "code", "named"), WRONG_SETTINGS)
-def test_a_wrong_setting_is_one_line_and_nothing_is_written(
-    data, tmp_path, arguments, code, named, capsys
-):
+def test_a_wrong_setting_is_one_line_and_no_file(data, tmp_path, arguments, code, named, capsys):
     """The line names the option or path, and no folder is made."""
     workdir = tmp_path / "work"
     (data / "1").mkdir()

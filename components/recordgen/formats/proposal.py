@@ -59,7 +59,7 @@ _SHAPE = re.compile(r"\A[A-Z]+(?= ?\()")
 _PLACE = re.compile(r"<[a-z]+_?\d+>")
 
 # The first role of boxes.
-_BOXES = {"xmin", *BOX_LISTS}
+_BOXES = ("xmin", *BOX_LISTS)
 
 # The label of boxes that have none.
 _ONE_LABEL = "'object'"
@@ -123,7 +123,7 @@ def propose(
         more = columns.roles.keys() - {"split", "text", "label"}
         places = [] if task or more else _targets_of_pairs(columns)
         return _of_table(ProposedColumns(names, rows), header, places) if places else {}
-    has_boxes = not _BOXES.isdisjoint(columns.roles)
+    has_boxes = not columns.roles.keys().isdisjoint(_BOXES)
     labels = columns.filled[columns.places["label"]] if "label" in columns.places else []
     are_joined = not has_boxes and any(BETWEEN in label for label in labels)
     options = {"columns": _spelled(columns.roles, header), "image_root": image_root}
@@ -249,7 +249,7 @@ def _conflict(columns: ProposedColumns) -> bool:
 
 def _have_several_labels(columns: ProposedColumns) -> bool:
     """Return whether rows of one image, which has no boxes, have different labels."""
-    if not columns.places.keys() >= {"path", "label"} or not _BOXES.isdisjoint(columns.places):
+    if not columns.places.keys() >= {"path", "label"} or {*_BOXES} & columns.places.keys():
         return False
     paths, labels = (columns.all[columns.places[role]] for role in ("path", "label"))
     return 1 < len({*paths}) < len({*zip(paths, labels, strict=False)})  # 1: bytes
@@ -289,7 +289,7 @@ def _is_key(name: str) -> bool:
 
 def _take_labels(columns: ProposedColumns) -> bool:
     """Give a role to the columns of labels or masks; return whether there is one."""
-    has_boxes = not _BOXES.isdisjoint(columns.roles)
+    has_boxes = not columns.roles.keys().isdisjoint(_BOXES)
     images = columns.rest if "path" in columns.roles else []
     ids = [at for at in images if columns.words[at][-1:] == ["id"]]
     named, flags = _named_labels(columns), _flags(columns)

@@ -172,15 +172,15 @@ def test_rows_in_several_splits_are_a_finding():
 ANNOTATION, UNLABELLED = '{"text": "x", "said": ["a"]}', '{"text": "x", "said": []}'
 X = content_uri("x")
 ONE, TWO, THREE = '["a", 0.0, 1.0]', '["b", 1.0, 2.0]', '["c", 2.0, 3.0]'
-# Fields by their marks, and what their texts mean.
-FIELDS = {"=": ("annotation", lambda text: text or None), "@": ("uri", str), "#": ("sort_key", int)}
+# Fields by their marks.
+FIELDS = {"=": "annotation", "@": "uri", "#": "sort_key", "<": "source"}
 NAMED = {"ONE": ONE, "TWO": TWO, "THREE": THREE, "SAID": ANNOTATION, "UNSAID": UNLABELLED, "X": X}
 
 
 def rows_of(text):
     """Return rows: ``3 eval =dog @/d/b.jpg, 1 early`` with line, split, annotation and uri.
 
-    ``#7`` is a sort key and ``in:/e/a.csv`` an import file; a split that is drawn for a row is
+    ``#7`` is a sort key and ``</e/a.csv`` an import file; a split that is drawn for a row is
     ``train`` with ``early``; ``=`` is no annotation and ``@`` no uri.
     """
     rows = []
@@ -189,12 +189,11 @@ def rows_of(text):
         for word in words:
             if word == "early":
                 one = one._replace(split_hash=EARLY)
-            elif word.startswith("in:"):
-                one = one._replace(source=word.removeprefix("in:"))
+            elif word[0] in FIELDS:
+                value = int(word[1:]) if word[0] == "#" else NAMED.get(word[1:], word[1:])
+                one = one._replace(**{FIELDS[word[0]]: None if word == "=" else value})
             else:
-                name, meant = FIELDS.get(word[0], ("split", str))
-                text = word.lstrip("=@#")
-                one = one._replace(**{name: meant(NAMED.get(text, text))})
+                one = one._replace(split=word)
         rows.append(one)
     return rows
 
@@ -207,14 +206,14 @@ SAME_PLACE = {
     "filled": (IMAGE, "1 =, 2 eval", "1 eval; duplicates=1"),
     "merged": (MULTI, '1 =["a"], 2 =["b"], 3 =["b"]', "1 test*; duplicates=1, merged=1"),
     "a label that another row lacks": (IMAGE, "1 train, 2 train =", "1 train; duplicates=1"),
-    "the first file, then line": (IMAGE, "1 train, 2 in:/d/A.csv", "2 train; duplicates=1"),
+    "the first file, then line": (IMAGE, "1 train, 2 </d/A.csv", "2 train; duplicates=1"),
     # It is unknown which label is right.
     "labels in two splits": (IMAGE, "1 train, 2 eval =dog", f"1 {OTHER}, 2 {OTHER}"),
     "conflicting splits": (IMAGE, "3 eval, 1 train, 2", "1 train; 3 conflicting_splits; duplicates=1"),
     "conflicting labels": (IMAGE, "1, 2, 3, 4, 5, 6, 7 =dog", ", ".join(f"{line} {OTHER}" for line in range(1, 8))),
     "examples by themselves": (IMAGE, "2 eval @, 1 train =dog @", "1 train, 2 eval"),
     "rows without a uri next to an image": (IMAGE, "10 @ early, 2 @ early, 1, 3", "1 test*, 2 train*, 10 train*; duplicates=1"),
-    "files of one name in two folders": (IMAGE, "1 train =a @x.jpg, 1 eval =b @x.jpg in:/e/a.csv, 2 train =a @/d/x.jpg", "1 eval, 1 train; duplicates=1"),
+    "files of one name in two folders": (IMAGE, "1 train =a @x.jpg, 1 eval =b @x.jpg </e/a.csv, 2 train =a @/d/x.jpg", "1 eval, 1 train; duplicates=1"),
     "parts": (VIDEO, "2 =TWO, 1 train =ONE, 3 eval =THREE", "1 train, 2 train; 3 conflicting_splits"),
     "parts, all assigned": (VIDEO, "0 =ONE early, 1 =TWO early, 2 =ONE early", "0 train*, 1 train*; duplicates=1"),
     "parts of several groups": (VIDEO, "1 =ONE, 2 =TWO early", "1 test*, 2 test*"),
@@ -310,7 +309,7 @@ PARTS_THERE = {
     "assigned": ("1 =TWO", PART, None, "1 train*"),
     "named": ("1 train =TWO", PART, None, "1 train"),
     "named otherwise": ("1 eval =TWO", PART, None, OTHER_SPLIT),
-    "another folder": ("1 =TWO @x.mp4 in:/e/a.csv", RELATIVE_PART, None, "1 train*"),
+    "another folder": ("1 =TWO @x.mp4 </e/a.csv", RELATIVE_PART, None, "1 train*"),
     "another video": ("1 =TWO @/y.mp4", PART, None, "1 test*"),
     "the part itself": ("1 =ONE", PART, None, THERE),
     "the part itself, named": ("1 train =ONE", PART, None, THERE),
